@@ -1,0 +1,1 @@
+"""Parameters, the variant registry and the places of files. Imports pydantic and YAML only."""
