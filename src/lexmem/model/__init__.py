@@ -1,0 +1,1 @@
+"""One Llama-style decoder with named sites where variants act."""

@@ -1,0 +1,1 @@
+"""The iso-FLOP ledger."""
