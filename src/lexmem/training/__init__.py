@@ -1,0 +1,1 @@
+"""Pretraining with Lightning: equal data, exact resumption."""
