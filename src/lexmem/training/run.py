@@ -1,7 +1,6 @@
 """One pretraining from plan to finished model, resuming where a killed one stopped."""
 
 import logging
-import platform
 import shutil
 import sys
 import warnings
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
-import pandas as pd
 import torch
 from lightning.pytorch.callbacks import TQDMProgressBar
 
@@ -25,21 +23,19 @@ from lexmem.spec.layout import Layout
 from lexmem.spec.params import TrainParams
 from lexmem.training.checkpoints import Fingerprint, checkpoint_callback, newest_checkpoint
 from lexmem.training.data import ResumableBatches
-from lexmem.training.history import History, Validation, final_values
+from lexmem.training.history import History, Validation
 from lexmem.training.module import DivergedError, Pretraining
+from lexmem.training.progress import PlainProgress
+from lexmem.training.records import write_metrics
 
 FINISHED = "finished"
 CODE = ("model", "training", "data/tokens.py", "spec/params.py")
 
 
 def fingerprint_of(plan: dict[str, Any], train: TrainParams, tokens: TokenFiles, seed: int) -> str:
-    """Hash of all that shapes a training's weights: plan, optimizer, data, code, seed.
-
-    How often it is validated or saved shapes none.
-    """
-    settings = train.model_dump(mode="json", exclude={"valid_every", "valid_tokens", "checkpoint_every"})
+    """Hash of all that shapes a training: plan, optimizer and protocol, data, code, seed."""
     code = code_hash(Path(lexmem.__file__).parent / part for part in CODE)
-    return sha256_json([plan["hash"], settings, tokens.meta["sha256"], code, seed])
+    return sha256_json([plan["hash"], train.model_dump(mode="json"), tokens.meta["sha256"], code, seed])
 
 
 def pretrain(layout: Layout, train: TrainParams, variant: str, seed: int) -> str:
@@ -48,24 +44,28 @@ def pretrain(layout: Layout, train: TrainParams, variant: str, seed: int) -> str
     A training whose loss is not finite writes its curve and plan, but no weights.
     """
     plan, tokens = read_json(layout.plan(variant)), TokenFiles.open(layout.tokens)
-    folder = layout.scratch / f"{variant}-{seed}-{fingerprint_of(plan, train, tokens, seed)[:16]}"
+    fingerprint = fingerprint_of(plan, train, tokens, seed)
+    checkpoints = layout.scratch / f"{variant}-{seed}-{fingerprint[:16]}"
     with tracking.training(layout.preset, variant, seed, plan["hash"], layout.root) as live:
         live.params({**plan, "seed": seed, "train": train.model_dump(mode="json")})
         module, history = _prepare(layout, plan, train, tokens, seed, live.rows)
-        status = _fit(module, history, plan, train, TrainingWindows(
-            tokens, plan["budget"]["tokens"], plan["budget"]["seq_len"], plan["budget"]["batch_size"], seed
-        ), folder, fingerprint_of(plan, train, tokens, seed))  # fmt: skip
+        batches = ResumableBatches(TrainingWindows(tokens, *_shape(plan["budget"]), seed))
+        status = _fit(module, history, batches, plan["title"], train, checkpoints, fingerprint)
         if status != FINISHED:
             live.fail(status)
-    _write_metrics(layout, plan, train, seed, history, status)
+    write_metrics(layout, plan, train, seed, history, status)
     if status == FINISHED:
         save_run(layout.run(variant, seed), module.model, plan, layout.tokens, layout.allocation)
     else:
         with replacing(layout.run(variant, seed)) as out:
             write_json(out / "plan.json", plan)
     tracking.record_pretrain(layout.preset, variant, seed, layout.root)
-    shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(checkpoints, ignore_errors=True)
     return status
+
+
+def _shape(budget: dict[str, Any]) -> tuple[int, int, int]:
+    return budget["tokens"], budget["seq_len"], budget["batch_size"]
 
 
 def _prepare(
@@ -84,91 +84,32 @@ def _prepare(
 def _fit(
     module: Pretraining,
     history: History,
-    plan: dict[str, Any],
+    batches: ResumableBatches,
+    title: str,
     train: TrainParams,
-    windows: TrainingWindows,
-    folder: Path,
+    checkpoints: Path,
     fingerprint: str,
 ) -> str:
     logging.getLogger("lightning.pytorch").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", module="lightning")
     torch.set_num_threads(train.threads)
     interactive = sys.stderr.isatty()
-    callbacks = [history, Fingerprint(fingerprint), checkpoint_callback(folder, train.checkpoint_every)]
+    callbacks = [history, Fingerprint(fingerprint), checkpoint_callback(checkpoints, train.checkpoint_every)]
     trainer = L.Trainer(
-        max_steps=plan["budget"]["steps"],
+        max_steps=module.steps,
         accelerator=train.accelerator,
         devices=train.devices,
         num_nodes=train.nodes,
         strategy=train.strategy,
         precision=train.precision,
         logger=False,
-        callbacks=callbacks + ([TQDMProgressBar()] if interactive else [PlainProgress(plan["title"])]),
+        callbacks=callbacks + ([TQDMProgressBar()] if interactive else [PlainProgress(title)]),
         enable_progress_bar=interactive,
         enable_model_summary=False,
         use_distributed_sampler=False,
     )
     try:
-        trainer.fit(
-            module,
-            ResumableBatches(windows),
-            ckpt_path=newest_checkpoint(folder, fingerprint),
-            weights_only=False,
-        )
+        trainer.fit(module, batches, ckpt_path=newest_checkpoint(checkpoints, fingerprint), weights_only=False)
     except DivergedError as error:
         return str(error)
     return FINISHED
-
-
-class PlainProgress(L.Callback):
-    """A line at every validation, for logs."""
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._seen = 0
-
-    def on_train_batch_end(self, trainer: L.Trainer, module: Pretraining, *_: Any) -> None:
-        history = next(callback for callback in trainer.callbacks if isinstance(callback, History))
-        if len(history.rows) == self._seen:
-            return
-        self._seen = len(history.rows)
-        last, rate = final_values(history.rows), history.speeds[-1]["value"]
-        left = (module.steps - trainer.global_step) * history.seconds / trainer.global_step
-        print(
-            f"{self._title}: step {trainer.global_step}/{module.steps}, train {last['train_loss']:.4f}, "
-            f"valid {last['valid_loss']:.4f} nats, {rate:,.0f} tokens/s, {left:,.0f} s left",
-            flush=True,
-        )
-
-
-def _write_metrics(
-    layout: Layout, plan: dict[str, Any], train: TrainParams, seed: int, history: History, status: str
-) -> None:
-    name, folder = f"{plan['variant']}-{seed}", layout.metrics("pretrain")
-    columns = ["variant", "seed", "step", "tokens", "flops", "metric", "value"]
-    frame = pd.DataFrame([{"variant": plan["variant"], "seed": seed} | row for row in history.rows], columns=columns)
-    with replacing(folder / f"{name}.csv") as file:
-        frame.to_csv(file, index=False)
-    last = final_values(history.rows)
-    steps = max((row["step"] for row in history.rows), default=0)
-    summary = {
-        "variant": plan["variant"],
-        "seed": seed,
-        "status": status,
-        "plan_hash": plan["hash"],
-        "steps": steps,
-        "tokens": steps * plan["budget"]["seq_len"] * plan["budget"]["batch_size"],
-        "flops": steps * plan["budget"]["seq_len"] * plan["budget"]["batch_size"] * plan["cost"]["flops_training"],
-        "valid_loss": last.get("valid_loss"),
-        "bits_per_byte": last.get("bits_per_byte"),
-        "train": train.model_dump(mode="json"),
-    }
-    write_json(folder / f"{name}.json", summary)
-    timing = {
-        "seconds": history.seconds,
-        "tokens_per_second": summary["tokens"] / history.seconds if history.seconds else None,
-        "threads": train.threads,
-        "machine": platform.processor() or platform.machine(),
-        "curve": [[row["step"], row["value"]] for row in history.speeds],
-    }
-    write_json(folder / f"{name}.timing.json", timing)

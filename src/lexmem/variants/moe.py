@@ -76,12 +76,13 @@ class Experts(Module):
 
     def forward(self, n_BTD: Tensor, site: Site) -> tuple[Tensor, Aux]:
         n_ND = n_BTD.reshape(-1, n_BTD.shape[-1])
-        # At least float32, whatever the stream's type: small differences of logits decide the routing.
+        # At least float32, whatever the precision of training: small differences of logits decide the routing.
         routed_ND = n_ND.to(torch.promote_types(n_ND.dtype, torch.float32))
-        logits_NE = routed_ND @ self.router.to(routed_ND.dtype).T
+        with torch.autocast(n_ND.device.type, enabled=False):
+            logits_NE = routed_ND @ self.router.to(routed_ND.dtype).T
         probs_NE = logits_NE.softmax(dim=-1)
         weights_Nk, choice_Nk = self._route(logits_NE, probs_NE)
-        y_ND = self._apply(n_ND, weights_Nk.to(n_ND.dtype), choice_Nk)
+        y_ND = self._combine(n_ND, weights_Nk.to(n_ND.dtype), choice_Nk)
         counts_E = torch.bincount(choice_Nk.reshape(-1), minlength=self.config.experts)
         if self.training and self.config.bias_rate:
             self.bias += self.config.bias_rate * torch.sign(counts_E.float().mean() - counts_E)
@@ -101,7 +102,7 @@ class Experts(Module):
             weights_Nk = weights_Nk / weights_Nk.sum(dim=-1, keepdim=True)
         return weights_Nk, choice_Nk
 
-    def _apply(self, n_ND: Tensor, weights_Nk: Tensor, choice_Nk: Tensor) -> Tensor:
+    def _combine(self, n_ND: Tensor, weights_Nk: Tensor, choice_Nk: Tensor) -> Tensor:
         top_k = self.config.top_k
         order_A = choice_Nk.reshape(-1).argsort(stable=True)
         sizes_E = torch.bincount(choice_Nk.reshape(-1), minlength=self.config.experts)
