@@ -22,7 +22,11 @@ def loop_ffn(x_AD: Tensor, sizes_E: Tensor, gate_EDF: Tensor, up_EDF: Tensor, do
 
 
 def grouped_mm_ffn(x_AD: Tensor, sizes_E: Tensor, gate_EDF: Tensor, up_EDF: Tensor, down_EFD: Tensor) -> Tensor:
-    """torch's grouped matrix product; widths must be multiples of 16 bytes."""
+    """torch's grouped matrix product; widths must be multiples of 16 bytes. Autocast knows nothing of it yet."""
+    device = x_AD.device.type
+    if torch.is_autocast_enabled(device):
+        narrow = torch.get_autocast_dtype(device)
+        x_AD, gate_EDF, up_EDF, down_EFD = (t.to(narrow) for t in (x_AD, gate_EDF, up_EDF, down_EFD))
     ends = sizes_E.cumsum(0).to(torch.int32)
     gate, up = F.grouped_mm(x_AD, gate_EDF, offs=ends), F.grouped_mm(x_AD, up_EDF, offs=ends)
     return F.grouped_mm(F.silu(gate) * up, down_EFD, offs=ends)

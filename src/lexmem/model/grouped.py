@@ -4,7 +4,8 @@ Shapes: N positions, U distinct ids, R rows gathered (ids ascending, each id's r
 bucket, n positions and r rows a group, D and E widths.
 
 Two backends compute the same: ``reference`` walks the ids one by one with exact sizes (what the FLOP ledger counts);
-``bucketed`` pads each id's run of positions and rows to powers of two and multiplies all ids of one size in a batch.
+``bucketed`` pads each id's run of positions and rows to powers of two (at most the longest) and multiplies all ids of
+one size in a batch.
 """
 
 from collections.abc import Iterator
@@ -124,7 +125,7 @@ def _padded_buckets(tokens: TokenIndex, rows_U: Tensor, pad: bool) -> Iterator[B
     first_position = counts_U.cumsum(0) - counts_U
     first_row = rows_U.cumsum(0) - rows_U
     if pad:
-        sizes_U = torch.stack([_next_power_of_two(counts_U), _next_power_of_two(rows_U)], dim=1)
+        sizes_U = torch.stack([_padded(counts_U), _padded(rows_U)], dim=1)
         sizes, bucket_U = torch.unique(sizes_U, dim=0, return_inverse=True)
     else:
         sizes, bucket_U = torch.stack([counts_U, rows_U], dim=1), torch.arange(len(counts_U), device=counts_U.device)
@@ -142,5 +143,6 @@ def _padded_buckets(tokens: TokenIndex, rows_U: Tensor, pad: bool) -> Iterator[B
         )
 
 
-def _next_power_of_two(values: Tensor) -> Tensor:
-    return 2 ** (values.double().log2().ceil().long())
+def _padded(values: Tensor) -> Tensor:
+    """The next power of two, but never more than the largest value: equal values are not padded at all."""
+    return torch.minimum(2 ** (values.double().log2().ceil().long()), values.max())

@@ -75,8 +75,14 @@ class LayerCache:
         self.keys, self.values = keys, values
 
     def append(self, start: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write at ``start`` and return everything up to the new end."""
+        """Write at ``start`` and return everything up to the new end.
+
+        Raises:
+            ValueError: if the cache is too short; a single token beyond its end would be dropped in silence.
+        """
         end = start + keys.shape[2]
+        if end > self.keys.shape[2]:
+            raise ValueError(f"{end} tokens do not fit into a cache of {self.keys.shape[2]}")
         self.keys[:, :, start:end] = keys
         self.values[:, :, start:end] = values
         return self.keys[:, :, :end], self.values[:, :, :end]

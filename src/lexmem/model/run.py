@@ -62,11 +62,11 @@ def load_run(path: Path) -> Run:
     Raises:
         UserError: if there is no finished model at ``path``.
     """
-    from tokenizers import Tokenizer
+    from lexmem.data.tokenizer import load_tokenizer
 
     if not (path / "model.safetensors").exists():
         raise UserError(f"{path}: no trained model here; the pretrain stage makes it")
     plan = read_json(path / "plan.json")
     model = decoder_of_plan(plan, Allocations.load(path))
     model.load_state_dict(load_file(path / "model.safetensors"))
-    return Run(model.eval(), plan, Tokenizer.from_file(str(path / "tokenizer.json")))
+    return Run(model.eval(), plan, load_tokenizer(path / "tokenizer.json"))
