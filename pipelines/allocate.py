@@ -8,6 +8,7 @@ from lexmem.spec.errors import exit_on_user_error
 from lexmem.spec.files import replacing, write_json
 from lexmem.spec.layout import Layout
 from lexmem.spec.params import load_preset, rows_budget
+from lexmem.spec.timing import timed
 
 
 def main(preset: Annotated[str, typer.Option(help="Name of a file in presets/.")]) -> None:
@@ -18,10 +19,11 @@ def main(preset: Annotated[str, typer.Option(help="Name of a file in presets/.")
     from lexmem.allocation.summary import summarise, write_frame
     from lexmem.data.tokens import TokenFiles
 
-    tokens = TokenFiles.open(layout.tokens)
+    tokens, rule = TokenFiles.open(layout.tokens), params.allocate
     prefix = tokens.prefix(params.budget.tokens)
-    codewords = parse(prefix, tokens.vocab_size, tokens.eot_id, params.allocate.listing, params.allocate.max_codewords)
-    allocations = Allocations(codewords.sorted_last(), tokens.counts(params.budget.tokens))
+    with timed(layout, "allocate"):
+        codewords = parse(prefix, tokens.vocab_size, tokens.eot_id, rule.listing, rule.max_codewords)
+        allocations = Allocations(codewords.sorted_last(), tokens.counts(params.budget.tokens))
     budget, cap = rows_budget(params.allocate, tokens.vocab_size), params.allocate.cap
     summary = {
         "tokens": len(prefix),

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from lexmem.spec.errors import exit_on_user_error
+from lexmem.spec.files import write_json
 from lexmem.spec.layout import Layout
 from lexmem.spec.params import load_preset
+from lexmem.spec.timing import timed
 
 
 def main(preset: Annotated[str, typer.Option(help="A file of presets/, without .yaml.")]) -> None:
@@ -14,10 +16,12 @@ def main(preset: Annotated[str, typer.Option(help="A file of presets/, without .
     from lexmem.data.corpus import build_corpus
     from lexmem.data.sources.registry import check_names, open_source
 
-    params = load_preset(preset).corpus
+    params, layout = load_preset(preset).corpus, Layout(preset)
     check_names(params.sources)
-    sources = [open_source(spec, preset) for spec in params.sources]
-    manifest = build_corpus(params, sources, Layout(preset).corpus)
+    with timed(layout, "corpus"):
+        sources = [open_source(spec, preset) for spec in params.sources]
+        manifest = build_corpus(params, sources, layout.corpus)
+    write_json(layout.metrics("corpus") / "manifest.json", manifest)
     for name, split in manifest["splits"].items():
         print(f"{name:<6} {split['documents']:>8,} documents {split['bytes'] / 1e6:8.1f} MB")
 

@@ -1,6 +1,5 @@
 """Stage tokenize: a byte-level BPE tokenizer and memory-mapped token files of the corpus."""
 
-import time
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +8,7 @@ from lexmem.spec.errors import exit_on_user_error
 from lexmem.spec.files import replacing
 from lexmem.spec.layout import Layout
 from lexmem.spec.params import load_preset
+from lexmem.spec.timing import timed
 
 
 def main(preset: Annotated[str, typer.Option(help="Name of a file in presets/.")]) -> None:
@@ -16,17 +16,16 @@ def main(preset: Annotated[str, typer.Option(help="Name of a file in presets/.")
     params, layout = load_preset(preset), Layout(preset)
     from lexmem.data.encode import tokenize_corpus
 
-    start = time.perf_counter()
-    with replacing(layout.tokens) as out:
+    with timed(layout, "tokenize"), replacing(layout.tokens) as out:
         meta = tokenize_corpus(layout.corpus, out, params.tokenizer)
-    _print(meta, time.perf_counter() - start)
+    _print(meta)
 
 
-def _print(meta: dict[str, Any], seconds: float) -> None:
+def _print(meta: dict[str, Any]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("split", title=f"{meta['vocab_size']} entries, {meta['dtype'][1:]}, {seconds:.1f} s")
+    table = Table("split", title=f"{meta['vocab_size']} entries, {meta['dtype'][1:]}")
     for column in ("documents", "MB", "words", "tokens", "bytes a token"):
         table.add_column(column, justify="right")
     for split, size in meta["splits"].items():

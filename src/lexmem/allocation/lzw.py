@@ -21,8 +21,8 @@ from typing import Literal
 
 import numpy as np
 
-from lexmem.data.meter import metered
 from lexmem.data.tokens import CHUNK
+from lexmem.progress import metered
 
 Listing = Literal["fixed", "faithful"]
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from lexmem.data.dedupe import drop_duplicates
-from lexmem.data.progress import tracked
 from lexmem.data.sources.passages import parts
 from lexmem.data.sources.source import Source
+from lexmem.progress import tracked
 from lexmem.spec.errors import UserError
 from lexmem.spec.files import replacing, sha256_file, sha256_json, write_json
 from lexmem.spec.params import CorpusParams

@@ -11,9 +11,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from tokenizers import Tokenizer
 
-from lexmem.data.meter import metered
 from lexmem.data.tokenizer import END_OF_TEXT, token_bytes, train_tokenizer
 from lexmem.data.tokens import id_dtype
+from lexmem.progress import metered
 from lexmem.spec.errors import UserError
 from lexmem.spec.files import read_json, sha256_file, sha256_json, write_json
 from lexmem.spec.params import TokenizerParams

@@ -9,9 +9,9 @@ import torch
 from pydantic import ValidationError
 
 from lexmem.allocation import Allocations
+from lexmem.model.build import build_decoder
 from lexmem.model.cost import Cost, CostContext
 from lexmem.model.module import model_cost
-from lexmem.model.run import build_decoder
 from lexmem.spec.code import code_hash
 from lexmem.spec.errors import UserError, nearest
 from lexmem.spec.files import sha256_json
@@ -20,6 +20,8 @@ from lexmem.spec.registry import resolve
 from lexmem.spec.variant import InstallContext, VariantConfig
 
 TOLERANCE = 0.005
+COARSE = 0.1  # of what is matched beside FLOPs, as one expert more or less is a large step
+LARGEST_KNOB = 1 << 22
 SOLVE_ROUNDS = 8
 MULTIPLES = (16, 8, 4, 2)  # widths that matrix products like
 
@@ -83,7 +85,8 @@ class Planner:
     def _start(self, label: str) -> Solved:
         configs = self._study.configs
         if label not in configs:
-            raise UserError(f"params.yaml: configs.{self._open[0]}: match: no run {label!r}; {nearest(label, configs)}")
+            asks = self._open[-2:][0]
+            raise UserError(f"params.yaml: configs.{asks}.match: no run {label!r}; {nearest(label, configs)}")
         kind, config = resolve(label, configs[label])
         return Solved(label, kind, config, self._preset.model, self._cost(self._preset.model, config))
 
@@ -101,22 +104,21 @@ class Planner:
                 run = self._turn(run, quantity, target)
             if (run.model, run.config) == before:
                 break
-        if "flops" in targets:
-            off = run.cost.flops_forward / targets["flops"] - 1
-            if abs(off) > TOLERANCE:
+        for quantity, target in targets.items():
+            off, allowed = QUANTITIES[quantity](run.cost) / target - 1, TOLERANCE if quantity == "flops" else COARSE
+            if abs(off) > allowed:
                 raise UserError(
-                    f"{run.label}: FLOPs per token are {off:+.2%} of {matches['flops']}'s, over {TOLERANCE:.1%}: "
-                    f"{run.config.knobs['flops']} cannot make them equal at this size"
+                    f"params.yaml: configs.{run.label}.match: {quantity} is {off:+.2%} off {matches[quantity]}'s, over "
+                    f"{allowed:.1%}: {run.config.knobs[quantity]} cannot make them equal at this size"
                 )
         return run
 
     def _turn(self, run: Solved, quantity: str, target: float) -> Solved:
-        knob = run.config.knobs.get(quantity)
+        where, knob = f"params.yaml: configs.{run.label}.match", run.config.knobs.get(quantity)
         if knob is None:
-            raise UserError(
-                f"params.yaml: configs.{run.label}.match: {quantity!r} has no knob in {run.type}; "
-                f"{nearest(quantity, run.config.knobs)}"
-            )
+            raise UserError(f"{where}: {quantity!r} has no knob in {run.type}; {nearest(quantity, run.config.knobs)}")
+        if not target:
+            raise UserError(f"{where}: {run.config.match[quantity]} has no {quantity} to equal")
         measure = QUANTITIES[quantity]
 
         def at(value: int) -> Solved | None:
@@ -132,6 +134,8 @@ class Planner:
         low, high = 0, 1
         while short(high):
             low, high = high, 2 * high
+            if high > LARGEST_KNOB:
+                raise UserError(f"{where}: no {knob} up to {LARGEST_KNOB} gives {quantity} = {target:g}")
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if short(middle) else (low, middle)

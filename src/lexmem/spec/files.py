@@ -21,7 +21,7 @@ def replacing(path: Path) -> Iterator[Path]:
     _remove(temporary)
     try:
         yield temporary
-        if temporary.is_dir():
+        if temporary.is_dir() or path.is_dir():
             _remove(path)
         temporary.replace(path)
     finally:

@@ -1,6 +1,7 @@
 """``params.yaml`` (the study) and ``presets/<name>.yaml`` (what depends on the machine's size)."""
 
 import math
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -11,6 +12,7 @@ from ruamel.yaml.error import YAMLError
 from lexmem.spec.errors import UserError, nearest
 from lexmem.spec.section import Section
 
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 Fraction = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -22,6 +24,15 @@ class CorpusParams(Section):
     test_fraction: Fraction = 0.015
     max_documents: PositiveInt | None = None
     seed: int = 0
+
+    @model_validator(mode="after")
+    def _leaves_training(self) -> Self:
+        if self.valid_fraction + self.test_fraction >= 1:
+            raise ValueError(
+                f"valid_fraction = {self.valid_fraction} and test_fraction = {self.test_fraction} "
+                "leave no training text"
+            )
+        return self
 
 
 class TokenizerParams(Section):
@@ -140,7 +151,7 @@ class EvaluateParams(Section):
 class BenchParams(Section):
     """Timing protocol of decode and training speed."""
 
-    batch_sizes: list[PositiveInt] = [1]
+    batch_sizes: list[PositiveInt] = Field(default=[1], min_length=1)
     prompt_tokens: PositiveInt = 32
     new_tokens: PositiveInt = 64
     repeats: PositiveInt = 5
@@ -157,6 +168,9 @@ class StudyParams(Section):
 
     @model_validator(mode="after")
     def _configured(self) -> Self:
+        for name in self.configs:
+            if not LABEL.fullmatch(name):
+                raise ValueError(f"configs: {name!r} names files and stages; allowed: letters, digits, - and _")
         for name in self.variants:
             if name not in self.configs:
                 raise ValueError(f"variants: {name!r} has no block in configs; {nearest(name, self.configs)}")
@@ -198,6 +212,8 @@ def read_yaml(path: Path) -> Any:
         return YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise UserError(f"{path}: no such file") from None
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: not UTF-8 text: {error}") from None
     except YAMLError as error:
         raise UserError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import Field
+
 from lexmem.spec.params import AllocateParams
 from lexmem.spec.section import Section
 
@@ -40,7 +42,7 @@ class VariantConfig(Section):
     # Names under which its sites return diagnostics.
     diagnostics: ClassVar[tuple[str, ...]] = ()
 
-    match: dict[Quantity, str] = {"flops": "dense"}
+    match: dict[Quantity, str] = Field(default={"flops": "dense"})
 
     def install(self, decoder: Decoder, context: InstallContext) -> None:
         """Put modules on the sites of ``decoder``."""

@@ -12,7 +12,10 @@ from torch import Tensor
 
 from lexmem.model.decoder import Decoder
 from lexmem.model.loss import token_losses
-from lexmem.training.module import Pretraining
+from lexmem.training.module import DivergedError, Pretraining
+from lexmem.training.optim import lr_factor
+
+OnRows = Callable[[list[dict[str, Any]]], None]
 
 
 class Validation:
@@ -51,7 +54,7 @@ class History(L.Callback):
         every: int,
         tokens_per_step: int,
         flops_per_token: float,
-        on_rows: Callable[[list[dict[str, Any]]], None],
+        on_rows: OnRows,
     ) -> None:
         self._validation, self._every, self._on_rows = validation, every, on_rows
         self._tokens_per_step, self._flops_per_token = tokens_per_step, flops_per_token
@@ -85,11 +88,14 @@ class History(L.Callback):
         if step % self._every and step != module.steps:
             return
         means = {name: value / self._count for name, value in self._sums.items()}
-        lr = trainer.optimizers[0].param_groups[0]["lr"]
+        # The rate of the step just done: the optimizer already holds the next one's.
+        lr = module.train_params.lr * lr_factor(step - 1, module.steps, module.train_params)
         module.model.eval()
         values = means | {"lr": lr} | self._validation(module.model)
         module.model.train()
         self._sums, self._count = {}, 0
+        if not all(map(math.isfinite, values.values())):
+            raise DivergedError(f"the validation loss is not finite at step {step}")
         self._record(step, values)
 
     def _record(self, step: int, values: dict[str, float]) -> None:

@@ -15,7 +15,7 @@ from lexmem.training.optim import lr_factor, parameter_groups
 
 
 class DivergedError(Exception):
-    """The loss stopped being finite; the message says at which step."""
+    """Loss, gradient or validation stopped being finite; the message says at which step."""
 
 
 class Pretraining(L.LightningModule):
@@ -32,13 +32,21 @@ class Pretraining(L.LightningModule):
             hidden.flatten(0, 1), self.model.head_weight, batch[:, 1:].flatten(), self.train_params.z_loss
         )
         loss = sum(aux.losses.values(), start=loss)
-        if not torch.isfinite(loss):
-            raise DivergedError(f"the loss is not finite at step {self.global_step + 1}")
-        self.log("loss", cross_entropy, prog_bar=True, logger=False)
-        return {"loss": loss, "train_loss": cross_entropy, **{f"aux/{k}": v.detach() for k, v in aux.losses.items()}}
+        names = ["loss", "train_loss", *(f"aux/{name}" for name in aux.losses)]
+        values = torch.stack([value.detach().float() for value in (loss, cross_entropy, *aux.losses.values())])
+        # Means over the processes of a distributed training, so that all record, and stop at, the same.
+        means = dict(zip(names, self.trainer.strategy.reduce(values, reduce_op="mean"), strict=True))
+        self._require_finite(means["loss"], "loss")
+        self.log("loss", means["train_loss"], prog_bar=True, logger=False)
+        return means | {"loss": loss}
 
     def configure_gradient_clipping(self, optimizer: Any, *args: Any, **kwargs: Any) -> None:
         self.grad_norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.train_params.grad_clip)
+        self._require_finite(self.grad_norm, "gradient")
+
+    def _require_finite(self, value: Tensor, what: str) -> None:
+        if not torch.isfinite(value):
+            raise DivergedError(f"the {what} is not finite at step {self.global_step + 1}")
 
     def configure_optimizers(self) -> dict[str, Any]:
         train = self.train_params

@@ -17,7 +17,7 @@ class PlainProgress(L.Callback):
 
     def on_train_batch_end(self, trainer: L.Trainer, module: Pretraining, *_: Any) -> None:
         history = next(callback for callback in trainer.callbacks if isinstance(callback, History))
-        if len(history.rows) == self._seen:
+        if len(history.rows) == self._seen or not trainer.is_global_zero:
             return
         self._seen = len(history.rows)
         last, rate = final_values(history.rows), history.speeds[-1]["value"]

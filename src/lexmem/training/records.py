@@ -1,6 +1,5 @@
 """The metric files of a training."""
 
-import platform
 from typing import Any
 
 import pandas as pd
@@ -8,6 +7,7 @@ import pandas as pd
 from lexmem.spec.files import replacing, write_json
 from lexmem.spec.layout import Layout
 from lexmem.spec.params import TrainParams
+from lexmem.spec.timing import machine
 from lexmem.training.history import History, final_values
 
 COLUMNS = ["variant", "seed", "step", "tokens", "flops", "metric", "value"]
@@ -40,7 +40,7 @@ def write_metrics(
         "seconds": history.seconds,
         "tokens_per_second": summary["tokens"] / history.seconds if history.seconds else None,
         "threads": train.threads,
-        "machine": platform.processor() or platform.machine(),
+        "machine": machine(),
         "curve": [[row["step"], row["value"]] for row in history.speeds],
     }
     write_json(folder / f"{name}.timing.json", timing)

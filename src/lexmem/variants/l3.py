@@ -7,11 +7,11 @@ batch's distinct ids, D model width, E width of a value row.
 """
 
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from lexmem.model.aux import Aux
@@ -50,12 +50,18 @@ class Config(VariantConfig):
     query_norm: bool = True
     concat_norm: bool = False
     scale: bool = False
-    mix_std: float = 0.0
+    mix_std: NonNegativeFloat = 0.0
     backend: Backend = "bucketed"
+
+    @model_validator(mode="after")
+    def _once(self) -> Self:
+        if len(set(self.layers)) < len(self.layers) and self.layers != "middle":
+            raise ValueError(f"layers = {self.layers} names one twice")
+        return self
 
     def install(self, decoder: Decoder, context: InstallContext) -> None:
         depth = decoder.params.layers
-        layers = [depth // 2 - 1] if self.layers == "middle" else self.layers
+        layers = [max(0, depth // 2 - 1)] if self.layers == "middle" else self.layers
         if not layers:
             return
         rows_V = self._rows(decoder.vocab_size, context)

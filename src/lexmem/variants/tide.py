@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from pydantic import NonNegativeInt
+from pydantic import NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 
 from lexmem.model.aux import Aux
@@ -36,7 +36,7 @@ class Config(VariantConfig):
 
     banks: NonNegativeInt = 8
     bank_gain: bool = True
-    router_std: float = 0.0
+    router_std: NonNegativeFloat = 0.0
     null_bias: bool = False
     backend: Backend = "bucketed"
 

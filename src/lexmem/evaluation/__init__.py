@@ -1,0 +1,1 @@
+"""Evaluation items, the harness that scores them, and held-out perplexity."""
