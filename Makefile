@@ -19,7 +19,7 @@ study: .venv/.installed
 	@exec $(BIN)/python -m pipelines.study --preset "$(PRESET)" --jobs $(JOBS)
 
 test: .venv/.installed
-	@OMP_NUM_THREADS=1 exec $(BIN)/python -m pytest -n 2
+	@OMP_NUM_THREADS=1 exec $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 ui: .venv/.installed
 	@exec $(BIN)/mlflow ui --host 127.0.0.1 --port 5000 --workers 1 --backend-store-uri sqlite:///mlflow.db

@@ -25,12 +25,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for start in range(0, rows, CHUNK_ROWS):
             hidden, targets = hidden_ND[start : start + CHUNK_ROWS], targets_N[start : start + CHUNK_ROWS, None]
             logits = (hidden @ weight_VD.T).to(wide)
-            lse = torch.logsumexp(logits, dim=-1, keepdim=True)
-            cross_entropy += (lse - logits.gather(1, targets)).sum()
+            chosen = logits.gather(1, targets)
+            top = logits.amax(dim=-1, keepdim=True)
+            slope = logits.sub_(top).exp_()  # softmax but for its sum; in place, as the logits are not needed again
+            total = slope.sum(dim=-1, keepdim=True)
+            lse = top + total.log()
+            cross_entropy += (lse - chosen).sum()
             square_lse += lse.square().sum()
-            slope = logits.sub_(lse).exp_()  # softmax; in place, as the logits are not needed again
-            if z_loss:
-                slope *= 1 + 2 * z_loss * lse
+            slope *= (1 + 2 * z_loss * lse) / total
             slope.scatter_add_(1, targets, slope.new_full(targets.shape, -1.0))
             slope = slope.to(narrow)
             grad_hidden[start : start + CHUNK_ROWS] = slope @ weight_VD
