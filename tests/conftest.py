@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +14,13 @@ import pytest
 from lexmem.spec.params import AllocateParams, ModelParams
 from lexmem.spec.registry import load_variant
 from lexmem.spec.section import Section
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """Every test draws the same random numbers, alone or among others; what does not use torch does not load it."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 class Toy:

@@ -47,7 +47,7 @@ def tide(n: Tensor, ids: Tensor, banks: Tensor, gain: Tensor | None, router: Ten
 
 def l3(x: Tensor, ids: Tensor, rows_per_token: list[int], keys: Tensor, values: Tensor, up: Tensor, up_gain: Tensor,
        mix: Tensor, query_gain: Tensor | None, concat_gain: Tensor | None, scale: float, add: bool,
-       eps: float) -> Tensor:  # fmt: skip
+       eps: float, up_eps: float) -> Tensor:  # fmt: skip
     """``x + W_mix [RMSNorm(W_up(V_t^T softmax(K_t q))) ; x]`` (without ``x +`` if not ``add``) of every position.
 
     x ``(B, T, D)``, keys ``(v, D)``, values ``(v, E)``, up ``(U, E)``, mix ``(D, U + D)``. A gain of None leaves
@@ -64,7 +64,7 @@ def l3(x: Tensor, ids: Tensor, rows_per_token: list[int], keys: Tensor, values: 
             found = torch.zeros_like(values[0])
             for weight, row in zip(weights, own, strict=True):
                 found = found + weight * values[row]
-            lookup = rms_norm(up @ found, up_gain, eps)
+            lookup = rms_norm(up @ found, up_gain, up_eps)
             beside = here if concat_gain is None else rms_norm(here, concat_gain, eps)
             y = mix @ torch.cat([lookup, beside])
             outputs.append(here + y if add else y)

@@ -19,7 +19,7 @@ def test_dense_equals_the_loop_with_every_gradient(toy, tied, kv_heads):
     direction = torch.randn_like(expected)
     found = torch.autograd.grad(logits[0], list(decoder.parameters()), direction)
     wanted = torch.autograd.grad(expected, list(clones.values()), direction)
-    torch.testing.assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4)
     assert aux.losses == {} and aux.diagnostics == {}
 
 

@@ -24,6 +24,11 @@ LLAMA = {
 }
 
 
+def assert_same_gradient(found, wanted):
+    """To 1e-5 of the largest entry: sums over many positions are larger than what they are sums of."""
+    torch.testing.assert_close(found, wanted, rtol=0, atol=1e-5 * max(1.0, wanted.abs().max().item()))
+
+
 def llama_name(name):
     if not name.startswith("blocks."):
         return LLAMA[name]
@@ -60,7 +65,7 @@ def test_dense_is_llama(toy, kv_heads, tied):
     expected.backward(direction)
     gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     for name, parameter in ours.named_parameters():
-        torch.testing.assert_close(parameter.grad, gradients[llama_name(name)], rtol=1e-4, atol=1e-5)
+        assert_same_gradient(parameter.grad, gradients[llama_name(name)])
 
 
 def olmoe(renormalise):
@@ -106,4 +111,4 @@ def test_moe_is_the_sparse_block_of(toy, block, renormalise, backend):
         (ours.down.grad, theirs.experts.down_proj.grad.transpose(1, 2)),
     ]
     for found, wanted in pairs:
-        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-5)
+        assert_same_gradient(found, wanted)

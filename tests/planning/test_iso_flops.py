@@ -96,7 +96,7 @@ def test_a_run_that_matches_nothing_keeps_the_presets_width():
     ("configs", "words"),
     [
         ({"dense": {}, "tide": {"match": {"flops": "dnse"}}}, ["configs.tide.match", "'dnse'", "did you mean 'dense'"]),
-        ({"l3": {}, "moe": {"match": {"total": "l3"}}}, ["configs.l3.match", "no run 'dense'"]),
+        ({"moe": {"match": {"total": "l3"}}, "l3": {}}, ["configs.l3.match", "no run 'dense'"]),
         (
             {
                 "l3": {"match": {"flops": "moe"}},

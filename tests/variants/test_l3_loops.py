@@ -58,6 +58,7 @@ def ours_and_loop(toy, config, ids, dtype=torch.float64):
         16**-0.5 if config.scale else 1.0,
         config.residual == "add",
         toy.base.norm_eps,
+        config.up_norm_eps,
     )
     return (y, list(inputs.values())), (expected, list(clones.values()))
 

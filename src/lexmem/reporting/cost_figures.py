@@ -31,7 +31,7 @@ def loss_against_memory(frame: pd.DataFrame, looks: Looks) -> Figure:
         axes.set_xlabel(label)
         axes.margins(x=0.3, y=0.15)
     panels[1].set_xlim(left=-0.03 * panels[1].get_xlim()[1])
-    panels[0].set(title="Validation loss against size", ylabel=NATS)
+    panels[0].set(title="Test loss against size", ylabel=NATS)
     panels[1].set_title("… and against table bytes")
     return figure
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from lexmem.reporting import cost_figures, cost_tables, figures, findings, quality_tables
 from lexmem.reporting.frames import Results
-from lexmem.reporting.measures import average, band_measures, task_measures, validation_loss
+from lexmem.reporting.measures import average, band_measures, task_measures, test_loss
 from lexmem.reporting.provenance import provenance
 from lexmem.reporting.style import Looks, save_figure
 from lexmem.reporting.tables import Table, markdown, write_table
@@ -62,7 +62,7 @@ def all_pictures(results: Results) -> dict[str, Picture]:
     """Every figure the study has, by name; captions end with what bars and bands mean."""
     looks = Looks.of(results)
     base = results.title(results.baseline)
-    loss, tasks, bands = validation_loss(results), task_measures(results), band_measures(results)
+    loss, tasks, bands = test_loss(results), task_measures(results), band_measures(results)
     several = len(results.seeds) > 1
     seeds = f"Means over {len(results.seeds)} seeds" if several else "One seed"
     interval = "95 % Student t intervals" if several else "no intervals"
@@ -97,7 +97,7 @@ def all_pictures(results: Results) -> dict[str, Picture]:
         Picture(
             "loss_against_memory",
             "Loss against memory",
-            "Validation loss against all parameters and against bytes of lookup tables; training FLOPs are equal. "
+            "Test loss against all parameters and against bytes of lookup tables; training FLOPs are equal. "
             f"{seeds}, {interval} (not paired: they hold the spread between seeds).",
             partial(cost_figures.loss_against_memory, _memory(results), looks),
         ),
@@ -202,7 +202,7 @@ def refresh_readme(readme: Path, section: str) -> None:
 
 
 def _memory(results: Results) -> pd.DataFrame:
-    loss, rows = validation_loss(results), []
+    loss, rows = test_loss(results), []
     for name in results.variants:
         found, cost = loss.estimate(name), results.plan[name]["cost"]
         if found is not None:

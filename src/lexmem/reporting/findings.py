@@ -12,7 +12,7 @@ from lexmem.reporting.measures import (
     bits_per_byte,
     headline_metric,
     task_measures,
-    validation_loss,
+    test_loss,
 )
 from lexmem.reporting.stats import Estimate, estimate, paired_difference
 from lexmem.reporting.tables import MINUS
@@ -21,9 +21,9 @@ NORMAL_95 = 1.96
 
 
 def headlines(results: Results) -> list[str]:
-    """One sentence a variant on validation loss, then one on the tasks' average."""
-    loss = validation_loss(results)
-    sentences = [_compared(results, loss, name, "nats a token of validation loss") for name in _others(results)]
+    """One sentence a variant on test loss, then one on the tasks' average."""
+    loss = test_loss(results)
+    sentences = [_compared(results, loss, name, "nats a token of test loss") for name in _others(results)]
     tasks = task_measures(results)
     if tasks:
         sentences += [
@@ -97,14 +97,14 @@ def above_floor(results: Results) -> tuple[list[str], list[str]]:
 
 
 def _seed_resolution(results: Results) -> list[str]:
-    loss = validation_loss(results)
+    loss = test_loss(results)
     differences = [loss.difference(name, results.baseline) for name in _others(results)]
     widths = [found.half_width for found in differences if found is not None and found.half_width is not None]
     if not widths:
         return ["With one seed no difference has an interval: nothing here is more than an indication."]
     n = max(found.n for found in differences if found is not None)
     return [
-        f"{n} seeds resolve differences in validation loss of {min(widths):.3f} to {max(widths):.3f} nats a token "
+        f"{n} seeds resolve differences in test loss of {min(widths):.3f} to {max(widths):.3f} nats a token "
         "(half widths of the paired intervals); smaller ones are not told from 0."
     ]
 

@@ -22,7 +22,7 @@ from lexmem.model.module import initialise
 from lexmem.model.save import save_run
 from lexmem.spec.code import code_hash
 from lexmem.spec.errors import UserError
-from lexmem.spec.files import read_json, replacing, sha256_json, write_json
+from lexmem.spec.files import read_json, replacing, sha256_file, sha256_json, write_json
 from lexmem.spec.layout import Layout
 from lexmem.spec.params import TrainParams
 from lexmem.training.checkpoints import Fingerprint, checkpoint_callback, newest_checkpoint
@@ -36,10 +36,11 @@ FINISHED = "finished"
 CODE = ("model", "training", "data/tokens.py", "spec/params.py")
 
 
-def fingerprint_of(plan: dict[str, Any], train: TrainParams, tokens: TokenFiles, seed: int) -> str:
-    """Hash of all that shapes a training: plan, optimizer and protocol, data, code, seed."""
+def fingerprint_of(layout: Layout, plan: dict[str, Any], train: TrainParams, tokens: TokenFiles, seed: int) -> str:
+    """Hash of all that shapes a training: plan, optimizer and protocol, data, allocation, code, seed."""
     code = code_hash(Path(lexmem.__file__).parent / part for part in CODE)
-    return sha256_json([plan["hash"], train.model_dump(mode="json"), tokens.meta["sha256"], code, seed])
+    data = [tokens.meta["sha256"], sha256_file(layout.allocation / "codewords.npz")]
+    return sha256_json([plan["hash"], train.model_dump(mode="json"), data, code, seed])
 
 
 def pretrain(layout: Layout, train: TrainParams, variant: str, seed: int) -> str:
@@ -48,7 +49,7 @@ def pretrain(layout: Layout, train: TrainParams, variant: str, seed: int) -> str
     A training whose loss is not finite writes its curve and plan, but no weights.
     """
     plan, tokens = read_json(layout.plan(variant)), TokenFiles.open(layout.tokens)
-    fingerprint = fingerprint_of(plan, train, tokens, seed)
+    fingerprint = fingerprint_of(layout, plan, train, tokens, seed)
     checkpoints = layout.scratch / f"{variant}-{seed}-{fingerprint[:16]}"
     _require_equal_shares(plan["budget"]["batch_size"], train)
 

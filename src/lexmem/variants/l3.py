@@ -29,7 +29,8 @@ from lexmem.spec.variant import InstallContext, VariantConfig
 
 class Config(VariantConfig):
     """Where the paper's readers disagree our defaults are: residual add, normed query, raw x in the concatenation,
-    zero-initialised ``W_mix``, no scale on the logits, ``d_emb = D / 2`` (D if tied), ``d_up = 2 D``.
+    zero-initialised ``W_mix``, no scale on the logits, ``d_emb = D / 2`` (D if tied), ``d_up = 2 D``. What W_up makes
+    of fresh tables has a mean square near 1e-7, so ``up_norm_eps`` is far below the base model's.
 
     ``layers`` are blocks (from 0) after which the layer stands; none given: once, in the middle. ``rows_per_token``
     and ``cap`` default to the preset's ``allocate`` section.
@@ -50,6 +51,7 @@ class Config(VariantConfig):
     query_norm: bool = True
     concat_norm: bool = False
     scale: bool = False
+    up_norm_eps: PositiveFloat = 1e-8
     mix_std: NonNegativeFloat = 0.0
     backend: Backend = "bucketed"
 
@@ -139,7 +141,7 @@ class LookupLayer(Module):
         self.query_norm = RMSNorm(width, params.norm_eps) if config.query_norm else None
         self.concat_norm = RMSNorm(width, params.norm_eps) if config.concat_norm else None
         self.up = Linear(self.value_width, up_width, Init(std=params.init_std))
-        self.up_norm = RMSNorm(up_width, params.norm_eps)
+        self.up_norm = RMSNorm(up_width, config.up_norm_eps)
         # W_mix = [W_lookup ; W_stream], held apart because "replace" starts the second at the identity.
         mix = Init(std=config.mix_std)
         self.mix_lookup = Linear(up_width, width, mix)

@@ -32,6 +32,7 @@ class Config(VariantConfig):
 
     title: ClassVar[str] = "TIDE"
     degenerate: ClassVar[dict] = {"banks": 0}
+    knobs: ClassVar[dict[str, str]] = {"flops": "ffn_width", "table_bytes": "banks", "total": "banks"}
     diagnostics: ClassVar[tuple[str, ...]] = ("null_weight", "bank_weights")
 
     banks: NonNegativeInt = 8
