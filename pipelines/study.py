@@ -21,7 +21,8 @@ def main(
 
     if preset and activate(preset):
         print(f"params.yaml: now the study of presets/{preset}.yaml")
-    lock = filelock.FileLock(".dvc/study.lock", timeout=0)
+    Path(".scratch").mkdir(exist_ok=True)
+    lock = filelock.FileLock(".scratch/study.lock", timeout=0)
     try:
         with lock:
             raise SystemExit(_run(jobs))
