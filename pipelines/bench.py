@@ -11,7 +11,7 @@ def main(preset: Annotated[str, typer.Option(help="Name of a file in presets/.")
     """Time the runs of the first seed; needs the machine for itself."""
     from time import perf_counter
 
-    from lexmem.spec.files import read_json, write_json
+    from lexmem.spec.files import write_json
     from lexmem.spec.layout import Layout
     from lexmem.spec.params import load_preset, load_study
 
@@ -21,8 +21,7 @@ def main(preset: Annotated[str, typer.Option(help="Name of a file in presets/.")
     from lexmem.tracking import record_bench
 
     started = perf_counter()
-    baseline = read_json(layout.results / "plan.json").get("dense", study.variants[0])
-    bench = run_bench(layout, params, study.variants, study.seeds[0], baseline)
+    bench = run_bench(layout, params, study.variants, study.seeds[0], baseline=study.variants[0])
     bench.write(layout.metrics("bench"))
     timing = {"seconds": perf_counter() - started} | {key: bench.about[key] for key in ("threads", "machine")}
     write_json(layout.metrics("bench") / "timing.json", timing)

@@ -12,7 +12,8 @@ from lexmem.model.build import decoder_of_plan
 from lexmem.model.cost import CostContext
 from lexmem.model.module import model_cost
 from lexmem.planning.ledger import print_ledger
-from lexmem.planning.plan import TOLERANCE, Planner, make_plan, variant_file
+from lexmem.planning.plan import TOLERANCE, Planner, make_plan
+from lexmem.planning.sources import variant_sources
 from lexmem.spec.code import code_hash
 from lexmem.spec.errors import UserError
 from lexmem.spec.files import sha256_json
@@ -190,7 +191,7 @@ def test_the_hash_follows_the_config_the_base_model_and_the_budget():
 
 @pytest.mark.parametrize("kind", variant_types())
 def test_the_code_hash_follows_code_and_not_comments(every_plan, kind, tmp_path):
-    source = variant_file(kind).read_text()
+    source = variant_sources(kind)[0].read_text()
     versions = {
         "comment": "# A remark.\n" + source.replace("\n\n\n", "\n\n\n\n# Another.\n"),
         "code": source.replace('title: ClassVar[str] = "', 'title: ClassVar[str] = "New '),
@@ -202,6 +203,24 @@ def test_the_code_hash_follows_code_and_not_comments(every_plan, kind, tmp_path)
         found[name] = code_hash([tmp_path / f"{name}.py"])
     recorded = every_plan["smoke"][kind]["code"]
     assert found["comment"] == recorded != found["code"]
+
+
+def test_the_code_of_a_variant_includes_the_siblings_that_it_imports(tmp_path, monkeypatch):
+    package = tmp_path / "variants"
+    package.mkdir()
+    files = {
+        "__init__": "",
+        "mix": "from lexmem.variants.tide import Config\nfrom lexmem.variants import _shared",
+        "tide": "import lexmem.variants._rows",
+        "_shared": "",
+        "_rows": "from lexmem.variants.tide import Config",
+        "apart": "",
+    }
+    for name, text in files.items():
+        (package / f"{name}.py").write_text(text)
+    monkeypatch.setattr("lexmem.variants.__file__", str(package / "__init__.py"))
+    assert {path.stem for path in variant_sources("mix")} == {"mix", "tide", "_shared", "_rows"}
+    assert {path.stem for path in variant_sources("apart")} == {"apart"}
 
 
 def test_the_ledger_prints_every_run(every_plan, capsys, monkeypatch):

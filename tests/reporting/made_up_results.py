@@ -174,7 +174,7 @@ def write_bench(folder: Path, rng: np.random.Generator) -> None:
             training.append({"variant": name, "repeat": repeat, "tokens_per_second": 3400 + rng.normal(0, 20)})
     frame = pd.DataFrame(training)
     frame["table_update_ms"] = 1.25
-    frame["relative_to_dense"] = frame["tokens_per_second"] / 3400
+    frame["relative_to_baseline"] = frame["tokens_per_second"] / 3400
     write(folder / "decode.csv", pd.DataFrame(decode))
     write(folder / "training.csv", frame)
     write(folder / "bench.json", {"machine": "A processor", "threads": 1, "table_bytes": {"bank": 16_777_216}})

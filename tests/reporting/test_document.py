@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from made_up_results import PRESET, diverge, make_results
 
-from lexmem.reporting import findings
+from lexmem.reporting import findings, measures
 from lexmem.reporting.document import (
     BEGIN,
     END,
@@ -17,7 +17,7 @@ from lexmem.reporting.document import (
     write_report,
 )
 from lexmem.reporting.frames import Results, load_results
-from lexmem.reporting.measures import average, task_measures, validation_loss
+from lexmem.reporting.measures import average, task_measures
 from lexmem.reporting.quality_tables import main_table
 from lexmem.reporting.stats import Estimate
 from lexmem.reporting.tables import Table, csv, markdown
@@ -116,14 +116,14 @@ def test_average_is_seed_by_seed(results: Results) -> None:
 
 
 def test_headlines_are_computed(results: Results) -> None:
-    found = validation_loss(results).difference("look", "dense")
+    found = measures.test_loss(results).difference("look", "dense")
     low, high = found.interval
     sentence = next(s for s in findings.headlines(results) if s.startswith("LOOK_UP"))
     numbers = [
         float(text.replace("\N{MINUS SIGN}", "-")) for text in re.findall(r"[+\N{MINUS SIGN}]\d+\.\d+", sentence)
     ]
     assert numbers == pytest.approx([found.mean, low, high], abs=5e-4)
-    assert sentence.endswith("nats a token of validation loss, 3 seeds: better.")
+    assert sentence.endswith("nats a token of test loss, 3 seeds: better.")
 
 
 def test_one_seed_has_no_intervals_and_no_bold(tmp_path: Path) -> None:

@@ -83,15 +83,6 @@ def test_a_broken_file_is_an_error_for_people(fresh: Callable[[], Path]) -> None
         load_results(PRESET, root)
 
 
-def test_the_manifest_beside_the_data_serves_where_there_is_no_copy(fresh: Callable[[], Path]) -> None:
-    root = fresh()
-    copy = root / "results" / PRESET / "metrics" / "corpus" / "manifest.json"
-    original = root / "data" / PRESET / "corpus" / "manifest.json"
-    original.parent.mkdir(parents=True)
-    copy.rename(original)
-    assert load_results(PRESET, root).corpus["sha256"] == "cd" * 32
-
-
 def test_a_diverged_run_is_kept_and_needs_no_evaluation(fresh: Callable[[], Path]) -> None:
     root = fresh()
     diverge(root, "bank", 1)

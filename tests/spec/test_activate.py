@@ -12,9 +12,22 @@ from lexmem.spec.params import load_preset, load_study, preset_names
 ROOT = Path(__file__).parents[2]
 
 
+STUDY = """# The study.
+preset: smoke
+
+# Runs.
+variants: [dense]
+seeds: [0]
+
+# One block a run.
+configs:
+  dense: {}
+"""
+
+
 @pytest.fixture
 def root(tmp_path):
-    shutil.copy(ROOT / "params.yaml", tmp_path)
+    (tmp_path / "params.yaml").write_text(STUDY)
     shutil.copytree(ROOT / "presets", tmp_path / "presets")
     activate("pocket", tmp_path)
     return tmp_path
@@ -52,14 +65,18 @@ def test_comments_stay(root):
     assert "the yardstick" in text
 
 
-def test_a_block_of_ones_own_stays_and_one_of_a_preset_is_set(root):
+def test_runs_of_ones_own_stay_and_those_of_a_preset_are_set(root):
     path = root / "params.yaml"
-    path.write_text(path.read_text().rstrip() + "\n  mine: {variant: tide, banks: 2}\n")
-    path.write_text(path.read_text().replace("tide: {banks: 8}", "tide: {banks: 3}"))
+    text = path.read_text().rstrip() + "\n  mine: {variant: tide, banks: 2}\n"
+    text = text.replace("moe: {top_k: 2,", "moe: {top_k: 3,").replace("l3]", "l3, mine]")
+    assert "top_k: 3" in text and "mine]" in text
+    path.write_text(text)
     activate("smoke", root)
-    configs = load_study(root).configs
+    study = load_study(root)
+    configs = dict(study.configs)
     assert configs.pop("mine") == {"variant": "tide", "banks": 2}
     assert configs == study_of(root, "smoke")["configs"]
+    assert study.variants == [*study_of(root, "smoke")["variants"], "mine"]
 
 
 def test_a_block_of_another_preset_is_dropped(root):

@@ -61,9 +61,9 @@ def test_resolving_leaves_the_block_as_it_is():
     [
         ("tide", {"bank": 3}, ["params.yaml: configs.tide", "'bank'", "did you mean 'banks'?"]),
         ("tide", {"banks": "3"}, ["params.yaml: configs.tide", "banks = '3'", "integer"]),
-        ("mine", {"banks": 3}, ["params.yaml: configs.mine", "variant = 'mine'", "allowed: "]),
-        ("mine", {"variant": "mo"}, ["params.yaml: configs.mine", "did you mean 'moe'?"]),
-        ("mine", {"variant": ["moe"]}, ["params.yaml: configs.mine", "allowed: "]),
+        ("no-such-file", {"banks": 3}, ["params.yaml: configs.no-such-file", "variant = 'no-such-file'", "allowed: "]),
+        ("no-such-file", {"variant": "mo"}, ["params.yaml: configs.no-such-file", "did you mean 'moe'?"]),
+        ("no-such-file", {"variant": ["moe"]}, ["params.yaml: configs.no-such-file", "allowed: "]),
         ("moe", {"experts": 2, "top_k": 3}, ["params.yaml: configs.moe", "top_k = 3", "experts = 2"]),
         ("moe", None, ["params.yaml: configs.moe", "expected a block"]),
     ],

@@ -30,7 +30,7 @@ def test_the_studies_of_the_presets_pass(preset):
     ("configs", "parts"),
     [
         ({"tide": {"bank": 2}}, ["configs.tide", "'bank'", "did you mean 'banks'?"]),
-        ({"mine": {}}, ["configs.mine", "variant = 'mine'"]),
+        ({"no-such-file": {}}, ["configs.no-such-file", "variant = 'no-such-file'"]),
         ({"tide": {"match": {"flops": "dens"}}}, ["configs.tide.match.flops = 'dens'", "did you mean 'dense'?"]),
     ],
 )

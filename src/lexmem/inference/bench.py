@@ -74,10 +74,6 @@ def run_bench(layout: Layout, params: Preset, variants: Sequence[str], seed: int
         "table_bytes": table_bytes,
         "disk_reads": "page cache dropped after every read",
         "protocol": bench.model_dump(mode="json"),
-        "decode_medians": [
-            dict(zip(SETTING, key, strict=True)) | {"tokens_per_second": value}
-            for key, value in medians(decode, SETTING, "tokens_per_second").items()
-        ],
         "training_relative": relative_speeds(training, baseline),
         "table_update_ms": {key[0]: value for key, value in medians(training, ["variant"], "table_update_ms").items()},
     }

@@ -66,7 +66,7 @@ def training_rows(
     """Train every model a step on each of ``batches`` ``(B, T + 1)``, in turns; the first batch is a warm-up.
 
     Returns:
-        A row a model and repeat; ``relative_to_dense`` is the speed over the baseline's in the same repeat (``None``
+        A row a model and repeat; ``relative_to_baseline`` is the speed over the baseline's in the same repeat (``None``
         if the baseline is not among the models).
     """
     trainees = {name: Trainee(model, train) for name, model in models.items()}
@@ -88,7 +88,7 @@ def _row(
         "variant": name,
         "repeat": repeat,
         "tokens_per_second": tokens / seconds,
-        "relative_to_dense": times[baseline][0] / seconds if baseline in times else None,
+        "relative_to_baseline": times[baseline][0] / seconds if baseline in times else None,
         "table_update_ms": 1e3 * table_seconds,
     }
 

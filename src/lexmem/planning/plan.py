@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from lexmem.allocation import Allocations
 from lexmem.model.build import build_decoder
 from lexmem.model.cost import Cost, CostContext
 from lexmem.model.module import model_cost
+from lexmem.planning.sources import variant_sources
 from lexmem.spec.code import code_hash
 from lexmem.spec.errors import UserError, nearest
 from lexmem.spec.files import sha256_json
@@ -164,14 +164,9 @@ def entry(solved: Solved, preset: Preset) -> dict[str, Any]:
         "budget": preset.budget.model_dump(mode="json") | {"steps": preset.budget.steps},
         "cost": asdict(cost)
         | {"flops_training": cost.flops_training, "total": cost.total, "table_bytes": cost.table_bytes},
-        "code": code_hash([variant_file(solved.type)]),
+        "code": code_hash(variant_sources(solved.type)),
     }
     return values | {"hash": sha256_json(values)}
-
-
-def variant_file(kind: str) -> Path:
-    """The one source file of a variant."""
-    return Path(__file__).parents[1] / "variants" / f"{kind}.py"
 
 
 def make_plan(study: StudyParams, preset: Preset, allocations: Allocations) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from lexmem.reporting.measures import NATS
 from lexmem.reporting.stats import estimates_frame
-from lexmem.reporting.style import COLOURS, DASHES, Looks
+from lexmem.reporting.style import COLOURS, DASHES, Looks, bar_style, legend_below, offsets
 
 
 def loss_against_memory(frame: pd.DataFrame, looks: Looks) -> Figure:
@@ -74,26 +74,16 @@ def decoding(decode: pd.DataFrame, looks: Looks) -> Figure:
     panels[0].set_yticks(range(len(settings)), names)
     panels[0].set_ylim(len(settings) - 0.5, -0.5)
     panels[0].set_ylabel("tables in")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7)
+    legend_below(figure, panels[0])
     return figure
 
 
 def _speeds(axes: Axes, means: pd.DataFrame, settings: list[tuple[str, bool]], looks: Looks) -> None:
-    for number, name in enumerate(looks.variants):
+    for name, offset in zip(looks.variants, offsets(len(looks.variants), 0.15), strict=True):
         mine = means[means["variant"] == name]
-        offset = 0.15 * (number - (len(looks.variants) - 1) / 2)
         rows = [settings.index(setting) + offset for setting in zip(mine["tier"], mine["prefetch"], strict=True)]
-        axes.errorbar(
-            mine["mean"],
-            rows,
-            xerr=mine["high"] - mine["mean"],
-            linestyle="",
-            elinewidth=1.5,
-            capsize=2.5,
-            label=looks.titles[name],
-            **looks.dot(name),
-        )
+        spread = mine["high"] - mine["mean"]
+        axes.errorbar(mine["mean"], rows, xerr=spread, label=looks.titles[name], **bar_style(name, looks))
 
 
 def _binned(ranks: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

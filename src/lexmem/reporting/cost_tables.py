@@ -118,7 +118,7 @@ def training_speed_table(results: Results) -> Table:
     for variant, frame in _in_order(results, results.training_speed).groupby("variant", sort=False):
         row: dict[str, Cell] = {"name": results.title(str(variant))}
         row["tokens_per_second"] = estimate(frame["tokens_per_second"])
-        row |= {"relative": estimate(frame["relative_to_dense"]), "update": _median(frame["table_update_ms"])}
+        row |= {"relative": estimate(frame["relative_to_baseline"]), "update": _median(frame["table_update_ms"])}
         rows.append(row)
     note = "Whole optimizer steps, variants in turns: mean ± 95 % interval over repeats; the tables' update: median."
     return Table("timing_training", "Training speed", note, columns, rows)

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormat
 
 from lexmem.reporting.measures import NATS, PERCENT, Measure, bin_words
 from lexmem.reporting.stats import differences_frame, estimates_frame
-from lexmem.reporting.style import FLOOR, Looks
+from lexmem.reporting.style import FLOOR, Looks, bar_style, legend_below, offsets
 from lexmem.reporting.tables import MINUS
 
 BAND_AXES = {"cloze": "occurrences of the words in the training text", "homophones": "which of the two words is right"}
@@ -54,7 +54,7 @@ def loss_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
     late.set(title=f"Last {100 * (1 - LATE):.0f} %, enlarged", ylabel=NATS)
     _token_ticks(whole)
     late.xaxis.set_major_formatter(FuncFormatter(_tokens))
-    _legend(figure, whole)
+    legend_below(figure, whole)
     return figure
 
 
@@ -71,7 +71,7 @@ def difference_curves(curves: pd.DataFrame, looks: Looks) -> Figure:
     axes.set(xscale="log", title=f"Validation loss minus {base}, through training", xlabel="training tokens")
     axes.set_ylabel(f"difference, {NATS}")
     _token_ticks(axes)
-    _legend(figure, axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -82,7 +82,7 @@ def decile_differences(deciles: pd.DataFrame, looks: Looks) -> Figure:
     frame = deciles[deciles["bins"] == "equal_type"]
     differences = differences_frame(frame, "bin", "loss", looks.baseline)
     axes.axhline(0, color=looks.colours[looks.baseline], linewidth=1.2, label=looks.titles[looks.baseline])
-    for name, offset in zip(looks.others, _offsets(len(looks.others), 0.14), strict=True):
+    for name, offset in zip(looks.others, offsets(len(looks.others), 0.14), strict=True):
         mine = differences[differences["variant"] == name]
         _bars(axes, mine["bin"] + offset, mine, name, looks)
     base = looks.titles[looks.baseline]
@@ -94,7 +94,7 @@ def decile_differences(deciles: pd.DataFrame, looks: Looks) -> Figure:
     words = {number: word.replace(" ", "\n") for number, word in bin_words(bins).items()}
     share.set_xticks(bins, [f"{number}\n{words[number]}" if number in words else str(number) for number in bins])
     share.grid(axis="x", visible=False)
-    _legend(figure, axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -102,24 +102,24 @@ def tasks_overview(tasks: Sequence[Measure], looks: Looks) -> Figure:
     """Accuracy on every task beside a guess and the floors."""
     figure = Figure(figsize=(7.0, 1.2 + 0.62 * len(tasks)), layout="constrained")
     axes = figure.subplots()
-    offsets = _offsets(len(looks.variants), 0.15)
+    places = offsets(len(looks.variants), 0.15)
     for row, task in enumerate(tasks):
         if task.chance is not None:
             label = {"label": "guess"} if row == 0 else {}
             axes.plot([100 * task.chance] * 2, [row - 0.38, row + 0.38], color="#222222", linestyle=":", **label)
         for name, height in zip(looks.floors, (0.38, 0.24, 0.12), strict=False):
             _floor_mark(axes, task, name, row, height, looks)
-        for name, offset in zip(looks.variants, offsets, strict=True):
+        for name, offset in zip(looks.variants, places, strict=True):
             found = task.estimate(name)
             if found is not None:
                 spread = None if found.half_width is None else 100 * found.half_width
                 label = {"label": looks.titles[name]} if row == 0 else {}
-                axes.errorbar(100 * found.mean, row + offset, xerr=spread, **_error(name, looks), **label)
+                axes.errorbar(100 * found.mean, row + offset, xerr=spread, **bar_style(name, looks), **label)
     axes.set_yticks(range(len(tasks)), [task.title for task in tasks])
     axes.set_ylim(len(tasks) - 0.5, -0.5)
     axes.set(title="Zero-shot accuracy", xlabel="% of items")
     axes.grid(axis="y", visible=False)
-    _legend(figure, axes)
+    legend_below(figure, axes)
     return figure
 
 
@@ -137,7 +137,7 @@ def tasks_by_frequency(bands: dict[str, list[Measure]], looks: Looks) -> Figure:
         axes.set(title=task, xlabel=BAND_AXES.get(task, "band of word frequency"), xlim=(-0.6, len(measures) - 0.4))
         axes.grid(axis="x", visible=False)
     panels[0].set_ylabel("accuracy, %")
-    _legend(figure, panels[0])
+    legend_below(figure, panels[0])
     return figure
 
 
@@ -148,7 +148,7 @@ def _difference_row(axes: Axes, row: int, measure: Measure, name: str, looks: Lo
     scaled = found.scaled(measure.scale)
     paired = (measure.values[name] - measure.values[looks.baseline]).dropna() * measure.scale
     axes.plot(paired, [row + 0.22] * len(paired), linestyle="", marker=".", markersize=4, color=FLOOR)
-    axes.errorbar(scaled.mean, row, xerr=scaled.half_width, **_error(name, looks))
+    axes.errorbar(scaled.mean, row, xerr=scaled.half_width, **bar_style(name, looks))
     text = f"{scaled.mean:+.{measure.digits}f}".replace("-", MINUS)
     axes.annotate(text, (scaled.mean, row), (0, 7), textcoords="offset points", ha="center", fontsize=8.5)
 
@@ -160,11 +160,11 @@ def _band(axes: Axes, place: int, measure: Measure, looks: Looks) -> None:
             width = 3.0 if name == looks.floors[0] else 1.6
             label = {"label": looks.titles[name]} if place == 0 else {}
             axes.hlines(100 * value, place - 0.42, place + 0.42, color=FLOOR, linewidth=width, zorder=1.5, **label)
-    for name, offset in zip(looks.variants, _offsets(len(looks.variants), 0.16), strict=True):
+    for name, offset in zip(looks.variants, offsets(len(looks.variants), 0.16), strict=True):
         if (found := measure.estimate(name)) is not None:
             spread = None if found.half_width is None else 100 * found.half_width
             label = {"label": looks.titles[name]} if place == 0 else {}
-            axes.errorbar(place + offset, 100 * found.mean, yerr=spread, **_error(name, looks), **label)
+            axes.errorbar(place + offset, 100 * found.mean, yerr=spread, **bar_style(name, looks), **label)
 
 
 def _line(axes: Axes, means: pd.DataFrame, x: str, name: str, looks: Looks) -> None:
@@ -178,11 +178,9 @@ def _line(axes: Axes, means: pd.DataFrame, x: str, name: str, looks: Looks) -> N
 def _bars(axes: Axes, x: pd.Series, frame: pd.DataFrame, name: str, looks: Looks) -> None:
     """A thin line through means with their intervals."""
     axes.plot(x, frame["mean"], **(looks.line(name) | {"linewidth": 1, "label": None}))
-    axes.errorbar(x, frame["mean"], yerr=frame["high"] - frame["mean"], **_error(name, looks), label=looks.titles[name])
-
-
-def _error(name: str, looks: Looks) -> dict:
-    return {**looks.dot(name), "linestyle": "", "elinewidth": 1.5, "capsize": 2.5, "capthick": 1.2}
+    axes.errorbar(
+        x, frame["mean"], yerr=frame["high"] - frame["mean"], **bar_style(name, looks), label=looks.titles[name]
+    )
 
 
 def _floor_mark(axes: Axes, task: Measure, name: str, row: int, height: float, looks: Looks) -> None:
@@ -191,17 +189,6 @@ def _floor_mark(axes: Axes, task: Measure, name: str, row: int, height: float, l
         label = {"label": looks.titles[name]} if row == 0 else {}
         width = 3.0 if name == looks.floors[0] else 1.6
         axes.plot([100 * value] * 2, [row - height, row + height], color=FLOOR, linewidth=width, zorder=1.5, **label)
-
-
-def _legend(figure: Figure, axes: Axes) -> None:
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=len(labels) if len(labels) <= 5 else 4, columnspacing=1.6
-    )
-
-
-def _offsets(count: int, step: float) -> list[float]:
-    return [step * (number - (count - 1) / 2) for number in range(count)]
 
 
 def _folded(label: str) -> str:

@@ -23,20 +23,20 @@ NORMAL_95 = 1.96
 def headlines(results: Results) -> list[str]:
     """One sentence a variant on test loss, then one on the tasks' average."""
     loss = test_loss(results)
-    sentences = [_compared(results, loss, name, "nats a token of test loss") for name in _others(results)]
+    sentences = [_compared(results, loss, name, "nats a token of test loss") for name in results.others]
     tasks = task_measures(results)
     if tasks:
         sentences += [
-            _compared(results, average(tasks), name, "% points of average task accuracy") for name in _others(results)
+            _compared(results, average(tasks), name, "% points of average task accuracy") for name in results.others
         ]
     return [sentence for sentence in sentences if sentence]
 
 
 def by_frequency(results: Results) -> list[str]:
     """One sentence a variant: where in the vocabulary its difference to the baseline is."""
-    frame = results.deciles[results.deciles["bins"] == "equal_type"].dropna(subset=["loss"])
+    frame = results.by_decile.dropna(subset=["loss"])
     sentences = []
-    for name in _others(results):
+    for name in results.others:
         ends = []
         for number, words in bin_words(frame["bin"].tolist()).items():
             place = frame[frame["bin"] == number]
@@ -56,7 +56,7 @@ def resolution(results: Results) -> list[str]:
         f"Every model saw {tokens:,} training tokens: {tokens / active:.2g} for each of the {active / 1e6:.2f} M "
         f"parameters that {results.title(results.baseline)} uses on a token."
     ]
-    if _others(results):
+    if results.others:
         sentences += _seed_resolution(results)
     sentences += [*_text_floor(results), *_task_resolution(results)]
     cut = int(results.heldout.loc[results.heldout["variant"].isin(results.variants), "truncated"].max())
@@ -70,9 +70,9 @@ def resolution(results: Results) -> list[str]:
 def speeds(results: Results) -> list[str]:
     """One sentence a variant on training speed relative to the baseline."""
     sentences = []
-    for name in _others(results):
+    for name in results.others:
         mine = results.training_speed[results.training_speed["variant"] == name]
-        found = estimate(mine["relative_to_dense"])
+        found = estimate(mine["relative_to_baseline"])
         if found is not None:
             base = results.title(results.baseline)
             sentences.append(
@@ -98,7 +98,7 @@ def above_floor(results: Results) -> tuple[list[str], list[str]]:
 
 def _seed_resolution(results: Results) -> list[str]:
     loss = test_loss(results)
-    differences = [loss.difference(name, results.baseline) for name in _others(results)]
+    differences = [loss.difference(name, results.baseline) for name in results.others]
     widths = [found.half_width for found in differences if found is not None and found.half_width is not None]
     if not widths:
         return ["With one seed no difference has an interval: nothing here is more than an indication."]
@@ -134,7 +134,7 @@ def _task_resolution(results: Results) -> list[str]:
             f"Sampling of items alone moves an accuracy by up to ±{100 * NORMAL_95 * errors[widest]:.1f} % points "
             f"({widest}, 95 %)."
         )
-    found = [task.difference(name, results.baseline) for task in tasks for name in _others(results)]
+    found = [task.difference(name, results.baseline) for task in tasks for name in results.others]
     judged = [difference for difference in found if difference is not None and difference.half_width is not None]
     if judged:
         clear = sum(difference.excludes_zero for difference in judged)
@@ -188,10 +188,6 @@ def _stderr(results: Results, task: str) -> float | None:
 
 def _losses(frame: pd.DataFrame, name: str) -> pd.Series:
     return frame[frame["variant"] == name].set_index("seed")["loss"]
-
-
-def _others(results: Results) -> list[str]:
-    return [name for name in results.variants if name != results.baseline]
 
 
 def _minus(results: Results, name: str) -> str:

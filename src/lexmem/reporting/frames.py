@@ -68,6 +68,21 @@ class Results:
         """The runs whose training did not end well."""
         return self.runs[self.runs["status"] != FINISHED]
 
+    @property
+    def others(self) -> list[str]:
+        """The variants that are compared with the baseline."""
+        return [name for name in self.variants if name != self.baseline]
+
+    @property
+    def models(self) -> list[str]:
+        """All that is scored: variants, then floors."""
+        return [*self.variants, *self.floors]
+
+    @property
+    def by_decile(self) -> pd.DataFrame:
+        """Loss by frequency of the target, in bins of equally many token types."""
+        return self.deciles[self.deciles["bins"] == "equal_type"]
+
     def title(self, name: str) -> str:
         """What a variant or floor is called in print: the title of its plan entry; a floor by its own name."""
         return self.plan[name]["title"] if name in self.plan else name
@@ -94,12 +109,11 @@ def load_results(preset: str, root: Path = Path()) -> Results:
     if not finished:
         raise UserError(f"no training of preset {preset!r} finished ({runs['status'].iloc[0]}): nothing to report")
     floors = reader.floors()
-    baseline = plan.get("dense")
     return Results(
         preset=preset,
         variants=study.variants,
         seeds=study.seeds,
-        baseline=baseline if baseline in study.variants else study.variants[0],
+        baseline=study.variants[0],
         floors=[floor["variant"] for floor in floors.values()],
         plan={name: entries[name] for name in study.variants},
         runs=runs,
@@ -115,8 +129,8 @@ def load_results(preset: str, root: Path = Path()) -> Results:
         training_speed=_of(study.variants, reader.csv(layout.metrics("bench") / "training.csv", "bench")),
         bench=reader.json(layout.metrics("bench") / "bench.json", "bench"),
         timings=pd.DataFrame(reader.timings(pairs)).reindex(columns=TIMINGS),
-        corpus=reader.manifest("corpus", "manifest.json", layout.corpus),
-        task_info=reader.manifest("tasks", "tasks.json", layout.tasks)["tasks"],
+        corpus=reader.json(layout.metrics("corpus") / "manifest.json", "corpus"),
+        task_info=reader.json(layout.metrics("tasks") / "tasks.json", "tasks")["tasks"],
     )
 
 
@@ -168,11 +182,6 @@ class _Reader:
     def floor_frames(self, floors: dict[str, dict[str, Any]], suffix: str) -> pd.DataFrame:
         folder = self.layout.metrics("floor")
         return pd.concat([self.csv(folder / f"{name}{suffix}", "floor") for name in floors], ignore_index=True)
-
-    def manifest(self, stage: str, name: str, data: Path) -> Any:
-        """The copy beside the metrics if the stage left one, else the original beside the data."""
-        copy = self.layout.metrics(stage) / name
-        return self.json(copy if copy.exists() else data / name, stage)
 
     def timings(self, pairs: list[tuple[str, int]]) -> Iterator[dict[str, Any]]:
         """What stages noted about their own speed, in ``timing.json`` or, for a run, ``<run>.timing.json``."""

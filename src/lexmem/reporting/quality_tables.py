@@ -47,7 +47,7 @@ def main_table(results: Results) -> Table:
     if tasks:
         measures += [*tasks, average(tasks)]
         columns += _task_columns(results, measures[len(losses) :])
-    rows = [_model_row(results, name, measures) for name in [*results.variants, *results.floors]]
+    rows = [_model_row(results, name, measures) for name in results.models]
     rows.append({"name": "guess", **{measure.key: measure.chance for measure in measures}})
     note = f"{SPREAD} Δ: paired difference to {base} over shared seeds. Task accuracy in %, zero-shot. {BOLD}"
     return Table("main", "All models at equal training FLOPs", note, columns, rows, _bold(results, measures))
@@ -57,7 +57,7 @@ def summary_table(results: Results) -> Table:
     """The main table's essence in one panel: size, compute, loss and the tasks' average."""
     full = main_table(results)
     average_keys = ("average", "average_difference")
-    wanted = ("name", "total", "flops_relative", "valid_loss", "valid_loss_difference", "bits_per_byte", *average_keys)
+    wanted = ("name", "total", "flops_relative", "test_loss", "test_loss_difference", "bits_per_byte", *average_keys)
     headers = {"average": f"Task average ({PERCENT})"}
     columns = [
         replace(column, group="", header=headers.get(column.key, column.header))
@@ -74,7 +74,7 @@ def task_differences_table(results: Results) -> Table | None:
     tasks = task_measures(results)
     if not tasks:
         return None
-    others = [name for name in results.variants if name != results.baseline]
+    others = results.others
     columns = [Column("measure", "Task")]
     columns += [Column(name, results.title(name), 1, 100.0, signed=True) for name in others]
     rows, bold = [], set()
@@ -98,7 +98,7 @@ def tasks_table(results: Results) -> Table:
     rows = []
     for task in _with_leaves(results):
         frame = results.tasks[results.tasks["task"] == task]
-        for name in [*results.variants, *results.floors]:
+        for name in results.models:
             mine = frame[frame["variant"] == name]
             if len(mine):
                 rows.append({"task": task, "name": results.title(name), **_both_metrics(mine, name in results.plan)})
@@ -119,7 +119,7 @@ def bands_table(results: Results) -> Table | None:
         columns += [Column(m.key, m.title, m.digits, m.scale, group=task) for m in group]
     rows = [
         {"name": results.title(name), **{measure.key: _cell(results, measure, name) for measure in measures}}
-        for name in [*results.variants, *results.floors]
+        for name in results.models
     ]
     rows.append({"name": "guess", **{measure.key: measure.chance for measure in measures}})
     note = (
@@ -132,9 +132,9 @@ def bands_table(results: Results) -> Table | None:
 
 def deciles_table(results: Results) -> Table:
     """Test loss by frequency of the target token in the training text, and its difference to the baseline."""
-    frame = results.deciles[results.deciles["bins"] == "equal_type"]
-    models = [*results.variants, *results.floors]
-    others = [name for name in results.variants if name != results.baseline]
+    frame = results.by_decile
+    models = results.models
+    others = results.others
     base = results.title(results.baseline)
     columns = [Column("bin", "Decile"), Column("types", "Tokens in the vocabulary"), Column("tokens", "Test tokens")]
     columns += [Column(name, results.title(name), 3, group="Loss (nats/token)") for name in models]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import matplotlib as mpl
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from lexmem.reporting.frames import Results
@@ -72,17 +73,16 @@ class Looks:
 
     @classmethod
     def of(cls, results: Results) -> "Looks":
-        others = [name for name in results.variants if name != results.baseline]
         colours = {results.baseline: BASELINE, **dict.fromkeys(results.floors, FLOOR)}
         markers = {results.baseline: "o", **dict.fromkeys(results.floors, "|")}
         dashes: dict[str, tuple[float, ...] | str] = {results.baseline: ""}
-        for number, name in enumerate(others):
+        for number, name in enumerate(results.others):
             colours[name] = COLOURS[number % len(COLOURS)]
             markers[name] = MARKERS[number % len(MARKERS)]
             dashes[name] = DASHES[number % len(DASHES)]
         for number, name in enumerate(results.floors):
             dashes[name] = (1, 1.5 + number)
-        titles = {name: results.title(name) for name in [*results.variants, *results.floors]}
+        titles = {name: results.title(name) for name in results.models}
         return cls(results.variants, results.floors, results.baseline, titles, colours, markers, dashes)
 
     @property
@@ -101,6 +101,23 @@ class Looks:
         marker = self.markers[name]
         size *= LOOKS_SMALL if marker in "^v<>*" else 1.0
         return {"color": self.colours[name], "marker": marker, "markeredgecolor": "white", "markersize": size}
+
+
+def bar_style(name: str, looks: Looks) -> dict:
+    """Keyword arguments of a marker with an interval."""
+    return {**looks.dot(name), "linestyle": "", "elinewidth": 1.5, "capsize": 2.5, "capthick": 1.2}
+
+
+def offsets(count: int, step: float) -> list[float]:
+    """Places of ``count`` marks side by side, around 0."""
+    return [step * (number - (count - 1) / 2) for number in range(count)]
+
+
+def legend_below(figure: Figure, axes: Axes) -> None:
+    """One legend for all panels, under them."""
+    handles, labels = axes.get_legend_handles_labels()
+    columns = len(labels) if len(labels) <= 5 else 4
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.6)
 
 
 def save_figure(name: str, draw: Callable[[], Figure], folder: Path) -> list[Path]:

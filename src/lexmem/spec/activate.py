@@ -15,8 +15,8 @@ from lexmem.spec.params import load_preset, preset_names
 def activate(preset: str, root: Path = Path()) -> bool:
     """Make ``preset`` the active one, with the variants, seeds and configs of its ``study`` section.
 
-    Blocks of ``configs`` that other presets recommend are dropped, so that going from one preset to another and back
-    gives the same file; a block that no preset has is the user's own and stays.
+    Runs that other presets recommend are dropped, so that going from one preset to another and back gives the same
+    file; a run that no preset has is the user's own, and stays with its block.
 
     Returns:
         Whether ``params.yaml`` was rewritten: not if it already says so.
@@ -29,9 +29,10 @@ def activate(preset: str, root: Path = Path()) -> bool:
     yaml.preserve_quotes = True
     document = yaml.load(before)
     document["preset"] = preset
-    _set(document, "variants", study.variants)
-    _set(document, "seeds", study.seeds)
     recommended = set(_recommended(root))
+    own = [label for label in document["variants"] if label not in recommended]
+    _set(document, "variants", [*study.variants, *own])
+    _set(document, "seeds", study.seeds)
     configs = document["configs"]
     for label in [label for label in configs if label in recommended and label not in study.configs]:
         del configs[label]
