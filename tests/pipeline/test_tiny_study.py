@@ -56,6 +56,17 @@ def test_it_ends_in_a_report_and_a_second_call_runs_nothing(finished):
     assert "all 12 stages are up to date" in command(finished, "pipelines.study")
 
 
+def test_run_again_from_nothing_it_gives_the_same_tables_but_for_timings(project):
+    tables = project / "results/tiny/tables"
+    first = {path.name: path.read_bytes() for path in tables.iterdir() if not path.name.startswith("timing_")}
+    for made in ("data", "runs", "results", "dvc.lock", ".dvc/cache"):
+        path = project / made
+        path.unlink() if path.is_file() else shutil.rmtree(path)
+    command(project, "dvc", "repro", "--quiet")
+    again = {path.name: path.read_bytes() for path in tables.iterdir() if not path.name.startswith("timing_")}
+    assert again == first and "main.csv" in first
+
+
 def test_a_changed_evaluation_limit_retrains_nothing(project):
     edit(project / "presets/tiny.yaml", "limit: 4", "limit: 5")
     assert outdated(project) == {"floor@tiny", "evaluate@tiny-dense-0", "evaluate@tiny-tide-0"}
